@@ -1,0 +1,131 @@
+//! What can be said on the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use url::Url;
+
+/// Watertight: a shop that keeps selling while its parts sink.
+///
+/// Without a command it starts the shop: a private Postgres, the services, and this program as their keeper.
+#[derive(Debug, Parser)]
+#[command(name = "watertight", version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    /// The folder of the shop. A second shop needs a second folder. [default: watertight-UID in the temporary
+    /// folder]
+    #[arg(long, env = "WATERTIGHT_HOME", global = true, value_name = "FOLDER")]
+    pub(crate) home: Option<PathBuf>,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    /// How to start, when no command is given.
+    #[command(flatten)]
+    pub(crate) up: Up,
+}
+
+/// How to start the shop.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Up {
+    /// The port of the shop's pages on 127.0.0.1; 0 takes any free one. [default: 8080 or the next free one]
+    #[arg(long, env = "WATERTIGHT_PORT")]
+    pub(crate) port: Option<u16>,
+
+    /// A Postgres that is there already, `postgres://user:password@host:port`, instead of a private one. The
+    /// databases catalog, orders and payments are made there if they are missing.
+    #[arg(long, env = "POSTGRES_URL", hide_env_values = true, value_parser = postgres_url)]
+    pub(crate) postgres_url: Option<Url>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Starts the shop and keeps it until Ctrl-C
+    Up(Up),
+    /// Shows how each part is
+    Status {
+        /// As JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Kills a part with SIGKILL
+    Kill {
+        /// A service, or `postgres`.
+        part: String,
+    },
+    /// Stops a part with SIGSTOP: it hangs, but is not dead
+    Pause {
+        /// A service, or `postgres`.
+        part: String,
+    },
+    /// Lets a paused part go on
+    Resume {
+        /// A service, or `postgres`.
+        part: String,
+    },
+    /// Starts a part again, on the same port and data
+    Start {
+        /// A service, or `postgres`.
+        part: String,
+    },
+    /// Prints the address of a service's database, for psql
+    Database {
+        /// A service that has one.
+        name: String,
+    },
+    /// Ends the shop, as Ctrl-C in its terminal does
+    Down,
+    /// Runs one service in this process
+    #[command(hide = true, disable_help_flag = true)]
+    Service {
+        /// Which.
+        name: String,
+        /// What it is told.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+fn postgres_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|fault| fault.to_string())?;
+    match url.scheme() {
+        "postgres" | "postgresql" if url.has_host() => Ok(url),
+        _ => Err("must be postgres://user:password@host:port".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definitions_hold_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_service_gets_all_that_follows_its_name() {
+        let cli =
+            Cli::try_parse_from(["watertight", "service", "payments", "--help", "healthcheck"]).unwrap();
+        let Some(Command::Service { name, args }) = cli.command else { panic!("not the command") };
+        assert_eq!((name.as_str(), args), ("payments", vec!["--help".into(), "healthcheck".into()]));
+    }
+
+    #[test]
+    fn no_command_takes_the_options_of_up() {
+        let cli = Cli::try_parse_from(["watertight", "--port", "0"]).unwrap();
+        assert!(cli.command.is_none());
+        assert_eq!(cli.up.port, Some(0));
+    }
+
+    #[test]
+    fn an_address_that_is_no_postgres_is_refused() {
+        assert!(postgres_url("postgres://a:b@10.0.0.1:5432").is_ok());
+        for text in ["http://a", "postgres:", "nonsense"] {
+            assert!(postgres_url(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Problem: how a service says no over HTTP, as RFC 9457's `application/problem+json`.
+//!
+//! What the client reads is here; what the log keeps is written where the failure is known.
+
+use ::http::{
+    HeaderValue, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use resilience::{CallError, Classify, Outcome};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::wire;
+
+/// The media type of a problem.
+pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// One refusal or failure, as the client reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// A name for programs, such as `out_of_stock`.
+    pub code: String,
+    /// A sentence for people.
+    pub detail: String,
+    /// For failures: whether the request can have been carried out.
+    pub outcome: Option<Outcome>,
+    /// When to come back, in whole seconds.
+    pub retry_after_s: Option<u64>,
+    /// Further members of the body.
+    pub members: Map<String, Value>,
+}
+
+impl Problem {
+    /// A problem with a `code` for programs and a `detail` for people.
+    pub fn new(status: StatusCode, code: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            code: code.into(),
+            detail: detail.into(),
+            outcome: None,
+            retry_after_s: None,
+            members: Map::new(),
+        }
+    }
+
+    /// The caller's time was up before anything was done.
+    pub fn expired() -> Self {
+        let detail = "the request's time was up before its work began";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED", detail).with_outcome(Outcome::NotExecuted)
+    }
+
+    /// The caller's time ran out while the work was going on.
+    pub fn timed_out() -> Self {
+        let detail = "the work did not end within the request's time";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED", detail).with_outcome(Outcome::Unknown)
+    }
+
+    /// Something here cannot do its work now, and nothing was done.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail).with_outcome(Outcome::NotExecuted)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// A fault of this service itself. The detail stays in the log.
+    pub fn internal() -> Self {
+        let detail = "the service made a mistake; it has been logged";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).with_outcome(Outcome::Unknown)
+    }
+
+    /// Adds whether the request can have been carried out; it becomes `x-outcome`, too.
+    #[must_use]
+    pub fn with_outcome(mut self, outcome: Outcome) -> Self {
+        self.outcome = Some(outcome);
+        self
+    }
+
+    /// Adds when to come back.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// Adds a member to the body. A value that JSON cannot hold is left out.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: impl Serialize) -> Self {
+        if let Ok(value) = serde_json::to_value(value) {
+            self.members.insert(member.to_owned(), value);
+        }
+        self
+    }
+
+    /// The refused fields of an input, each with its path and what is wrong.
+    pub fn fields(errors: impl Serialize) -> Self {
+        let detail = "some fields of the request are not acceptable";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_fields", detail).with("errors", errors)
+    }
+
+    /// The body.
+    pub fn to_json(&self) -> Value {
+        let mut body = self.members.clone();
+        let title = self.status.canonical_reason().unwrap_or("Problem");
+        body.insert("title".into(), title.into());
+        body.insert("status".into(), self.status.as_u16().into());
+        body.insert("code".into(), self.code.as_str().into());
+        body.insert("detail".into(), self.detail.as_str().into());
+        if let Some(outcome) = self.outcome {
+            body.insert("outcome".into(), outcome.as_str().into());
+        }
+        Value::Object(body)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.to_json().to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, MEDIA_TYPE);
+        if let Some(outcome) = self.outcome {
+            headers.insert(wire::OUTCOME, HeaderValue::from_static(outcome.as_str()));
+        }
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl<E: Classify + std::error::Error + 'static> From<CallError<E>> for Problem {
+    /// A neighbour's failure as this service's own: 503 when surely nothing was done, 504 when
+    /// nobody knows, 500 when the neighbour refused what this service sent, which is a mistake here.
+    /// The causes go to the log, and not to the client.
+    fn from(error: CallError<E>) -> Self {
+        let class = error.class();
+        tracing::warn!(outcome = %class.outcome, error = %chain(&error), "a neighbour gave no answer");
+        match class.outcome {
+            Outcome::NotExecuted => {
+                let problem =
+                    Self::unavailable("something this service needs is not answering; nothing was done");
+                match class.retry_after {
+                    Some(pause) => problem.with_retry_after(pause.as_secs().max(1)),
+                    None => problem,
+                }
+            }
+            Outcome::Unknown => Self::timed_out(),
+            Outcome::Rejected => Self::internal(),
+        }
+    }
+}
+
+/// An error and its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
