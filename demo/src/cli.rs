@@ -39,6 +39,22 @@ pub(crate) struct Up {
     pub(crate) postgres_url: Option<Url>,
 }
 
+/// What to compare.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Audit {
+    /// The database of orders. [default: that of the running shop]
+    #[arg(long, env = "ORDERS_DATABASE_URL", hide_env_values = true)]
+    pub(crate) orders_database_url: Option<String>,
+
+    /// The database of payments. [default: that of the running shop]
+    #[arg(long, env = "PAYMENTS_DATABASE_URL", hide_env_values = true)]
+    pub(crate) payments_database_url: Option<String>,
+
+    /// Counts it as a disagreement when an order still waits for its charge.
+    #[arg(long)]
+    pub(crate) settled: bool,
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -75,6 +91,8 @@ pub(crate) enum Command {
         /// A service that has one.
         name: String,
     },
+    /// Compares orders, stock, charges, ledger and bank to the cent; ends with 1 if anything disagrees
+    Audit(Audit),
     /// Ends the shop, as Ctrl-C in its terminal does
     Down,
     /// Runs one service in this process

@@ -36,6 +36,15 @@ pub(crate) fn ask(home: &Option<PathBuf>, request: &Request) -> anyhow::Result<E
     finish(exchange(&Home::new(home.clone())?, request)?)
 }
 
+/// The address of a service's database in the running shop.
+pub(crate) fn database(home: &Option<PathBuf>, name: &str) -> anyhow::Result<String> {
+    match exchange(&Home::new(home.clone())?, &Request::Database { name: name.to_owned() })? {
+        Reply::Done(address) => Ok(address),
+        Reply::Error(text) => bail!("{text}"),
+        other => finish(other).and_then(|_| bail!("the shop answered something else")),
+    }
+}
+
 /// Ends the shop and waits until nothing of it is left.
 pub(crate) fn down(home: &Option<PathBuf>) -> anyhow::Result<ExitCode> {
     let home = Home::new(home.clone())?;

@@ -8,10 +8,12 @@
 //! | `shop` | the running parts: kill, pause, resume, start, and the orderly end |
 //! | `home` | the folder of a shop: its lock, its door for commands, its logs and data |
 //! | `control`, `client` | the two ends of that door |
+//! | `audit` | whether the books agree |
 //! | `status` | what `status` shows |
 //! | `service` | one service, as a process of this same program |
 //! | `say` | what people see meanwhile |
 
+mod audit;
 mod cli;
 mod client;
 mod control;
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         cli::Command::Resume { part } => client::act(&home, control::Act::Resume, part),
         cli::Command::Start { part } => client::act(&home, control::Act::Start, part),
         cli::Command::Database { name } => client::ask(&home, &control::Request::Database { name }),
+        cli::Command::Audit(options) => audit::run(&home, options),
         cli::Command::Down => client::down(&home),
     };
     done.unwrap_or_else(|fault| {

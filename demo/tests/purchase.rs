@@ -54,6 +54,14 @@ async fn what_is_bought_is_paid_once_and_what_is_declined_goes_back() {
         assert_eq!(books.charged(no.id()).await, declined);
     }
     assert_eq!(books.stock("brass-compass").await, 99_997);
+
+    let audit = shop.cli(["audit", "--settled"]);
+    assert!(audit.contains("RESULT audit.orders 4 count"), "{audit}");
+    // The audit finds what does not agree.
+    books.spoil("UPDATE stock SET pieces = pieces - 1 WHERE product_id = 'brass-compass'").await;
+    let spoiled = shop.try_cli(["audit"]);
+    assert_eq!(spoiled.code, Some(1), "{}", spoiled.text);
+    assert!(spoiled.text.contains("brass-compass: 100000 received, 3 held"), "{}", spoiled.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,6 +83,13 @@ impl Books {
         .expect("rows")
     }
 
+    /// Changes the books of orders behind everybody's back.
+    pub(crate) async fn spoil(&self, statement: &'static str) {
+        let mut orders = PgConnection::connect(&self.orders).await.expect("orders' database");
+        let done = sqlx::query(statement).execute(&mut orders).await.expect("done");
+        assert_eq!(done.rows_affected(), 1);
+    }
+
     async fn one<T>(&self, query: &'static str, argument: &str) -> T
     where
         T: Send + Unpin + for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
