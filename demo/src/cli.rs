@@ -8,7 +8,7 @@ use url::Url;
 
 /// Watertight: a shop that keeps selling while its parts sink.
 ///
-/// Without a command it starts the shop: a private Postgres, the services, and this program as their keeper.
+/// Without a command it starts the shop: a private Postgres and RabbitMQ, the services, and this program as their keeper.
 #[derive(Debug, Parser)]
 #[command(name = "watertight", version, args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
@@ -37,6 +37,10 @@ pub(crate) struct Up {
     /// databases catalog, orders and payments are made there if they are missing.
     #[arg(long, env = "POSTGRES_URL", hide_env_values = true, value_parser = postgres_url)]
     pub(crate) postgres_url: Option<Url>,
+
+    /// A RabbitMQ that is there already, `amqp://user:password@host:port/%2f`, instead of a private one.
+    #[arg(long, env = "AMQP_URL", hide_env_values = true, value_parser = amqp_url)]
+    pub(crate) amqp_url: Option<Url>,
 }
 
 /// What to compare.
@@ -68,22 +72,22 @@ pub(crate) enum Command {
     },
     /// Kills a part with SIGKILL
     Kill {
-        /// A service, or `postgres`.
+        /// A service, `postgres` or `rabbitmq`.
         part: String,
     },
     /// Stops a part with SIGSTOP: it hangs, but is not dead
     Pause {
-        /// A service, or `postgres`.
+        /// A service, `postgres` or `rabbitmq`.
         part: String,
     },
     /// Lets a paused part go on
     Resume {
-        /// A service, or `postgres`.
+        /// A service, `postgres` or `rabbitmq`.
         part: String,
     },
     /// Starts a part again, on the same port and data
     Start {
-        /// A service, or `postgres`.
+        /// A service, `postgres` or `rabbitmq`.
         part: String,
     },
     /// Prints the address of a service's database, for psql
@@ -114,6 +118,14 @@ fn postgres_url(text: &str) -> Result<Url, String> {
     }
 }
 
+fn amqp_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|fault| fault.to_string())?;
+    match url.scheme() {
+        "amqp" if url.has_host() => Ok(url),
+        _ => Err("must be amqp://user:password@host:port/%2f".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,10 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_no_postgres_is_refused() {
+    fn an_address_of_something_else_is_refused() {
         assert!(postgres_url("postgres://a:b@10.0.0.1:5432").is_ok());
         for text in ["http://a", "postgres:", "nonsense"] {
             assert!(postgres_url(text).is_err(), "{text}");
+        }
+        assert!(amqp_url("amqp://a:b@10.0.0.1:5672/%2f").is_ok());
+        for text in ["http://a", "amqp:", "nonsense"] {
+            assert!(amqp_url(text).is_err(), "{text}");
         }
     }
 }

@@ -6,6 +6,7 @@
 //! run/             of the present run, removed at its end
 //!     logs/        what each part says, ours alone
 //!     watertight-postgres-*/   its data
+//!     watertight-rabbitmq-*/   its data
 //! ```
 //!
 //! A keeper that was killed leaves its files. Its lock is free then, and the next start removes them.
@@ -159,10 +160,16 @@ impl Held {
         remove(&self.home.socket(), |path| fs::remove_file(path))?;
         let run = self.run();
         for entry in fs::read_dir(&run).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with("watertight-postgres-") {
-                // A link leads to data that lies elsewhere.
-                let data = fs::canonicalize(entry.path()).unwrap_or_else(|_| entry.path());
-                remove(&data, testbed::postgres::remove_leftover)?;
+            // A link leads to data that lies elsewhere.
+            let data = || fs::canonicalize(entry.path()).unwrap_or_else(|_| entry.path());
+            match entry.file_name().to_string_lossy() {
+                name if name.starts_with("watertight-postgres-") => {
+                    remove(&data(), testbed::postgres::remove_leftover)?;
+                }
+                name if name.starts_with("watertight-rabbitmq-") => {
+                    remove(&data(), |path| fs::remove_dir_all(path))?;
+                }
+                _ => {}
             }
         }
         remove(&run, |path| fs::remove_dir_all(path))

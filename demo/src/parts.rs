@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::future::{BoxFuture, FutureExt as _, try_join_all};
 use nix::sys::signal::Signal;
-use testbed::{Part, Postgres, Progress, Ready, Spec, Stop, database, ports, postgres};
+use testbed::{Part, Postgres, Progress, RabbitMq, Ready, Spec, Stop, database, ports, postgres, rabbitmq};
 use url::Url;
 
 use crate::home::Held;
@@ -35,19 +35,22 @@ pub(crate) struct Service {
     pub(crate) name: &'static str,
     /// Whether it keeps something in a database of its own.
     pub(crate) database: bool,
+    /// Whether it publishes or takes messages.
+    pub(crate) broker: bool,
     /// The services that it calls: their addresses are its settings `NAME_URL`.
     pub(crate) calls: &'static [&'static str],
 }
 
 /// The servers. They start side by side.
-pub(crate) const SERVERS: &[Server] = &[Server { name: "postgres", start: start_postgres }];
+pub(crate) const SERVERS: &[Server] =
+    &[Server { name: "postgres", start: start_postgres }, Server { name: "rabbitmq", start: start_rabbitmq }];
 
 /// The services. They start all at once: the order does not matter.
 pub(crate) const SERVICES: &[Service] = &[
-    Service { name: "catalog", database: true, calls: &[] },
-    Service { name: "payments", database: true, calls: &[] },
-    Service { name: "orders", database: true, calls: &["catalog", "payments"] },
-    Service { name: STOREFRONT, database: false, calls: &["catalog", "orders"] },
+    Service { name: "catalog", database: true, broker: false, calls: &[] },
+    Service { name: "payments", database: true, broker: false, calls: &[] },
+    Service { name: "orders", database: true, broker: true, calls: &["catalog", "payments"] },
+    Service { name: STOREFRONT, database: false, broker: false, calls: &["catalog", "orders"] },
 ];
 
 /// The service that people see.
@@ -61,6 +64,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) say: Say,
     /// A Postgres from outside.
     pub(crate) postgres_url: Option<&'a Url>,
+    /// A RabbitMQ from outside.
+    pub(crate) amqp_url: Option<&'a Url>,
 }
 
 /// A server, and what the services have to know of it.
@@ -75,6 +80,8 @@ pub(crate) struct Started {
 pub(crate) enum Gives {
     /// A server with a database for each service that needs one.
     Databases(Url),
+    /// A broker of messages.
+    Broker(Url),
 }
 
 /// A part of the shop that runs under us.
@@ -103,6 +110,12 @@ impl Body for Postgres {
     }
 }
 
+impl Body for RabbitMq {
+    fn part(&self) -> &Part {
+        RabbitMq::part(self)
+    }
+}
+
 impl Managed {
     /// The process that the commands are about.
     pub(crate) fn part(&self) -> &Part {
@@ -115,6 +128,8 @@ impl Managed {
 pub(crate) struct Wiring {
     /// The server of the databases.
     pub(crate) databases: Option<Url>,
+    /// The broker.
+    pub(crate) broker: Option<Url>,
     /// Each service with its two addresses.
     pub(crate) services: Vec<(&'static str, SocketAddr, SocketAddr)>,
 }
@@ -127,13 +142,14 @@ impl Wiring {
             let public = if service.name == STOREFRONT { door(port)? } else { ports::free_address()? };
             services.push((service.name, public, ports::free_address()?));
         }
-        Ok(Self { databases: None, services })
+        Ok(Self { services, ..Self::default() })
     }
 
     /// Notes what a server gives.
     pub(crate) fn take(&mut self, gives: Gives) {
         match gives {
             Gives::Databases(server) => self.databases = Some(server),
+            Gives::Broker(broker) => self.broker = Some(broker),
         }
     }
 
@@ -175,6 +191,10 @@ impl Wiring {
             .ready(Ready::Http { address: admin, path: "/ready".into() });
         if service.database {
             spec = spec.env("DATABASE_URL", self.database(service.name)?.as_str());
+        }
+        if service.broker {
+            let broker = self.broker.as_ref().context("no part in the table gives a broker")?;
+            spec = spec.env("AMQP_URL", broker.as_str());
         }
         for called in service.calls {
             let variable = format!("{}_URL", called.to_uppercase());
@@ -223,6 +243,29 @@ fn start_postgres<'a>(setup: &'a Setup<'a>) -> BoxFuture<'a, anyhow::Result<Star
         say.line(format!("postgres is ready on {public}, with its databases"));
         let gives = Gives::Databases(postgres.server().clone());
         Ok(Started { managed: Some(Managed { body: Box::new(postgres), public, admin: None }), gives })
+    }
+    .boxed()
+}
+
+fn start_rabbitmq<'a>(setup: &'a Setup<'a>) -> BoxFuture<'a, anyhow::Result<Started>> {
+    async move {
+        let say = setup.say;
+        if let Some(broker) = setup.amqp_url {
+            say.line(format!("rabbitmq: using the one at {}", broker.host_str().unwrap_or_default()));
+            return Ok(Started { managed: None, gives: Gives::Broker(broker.clone()) });
+        }
+        let options = rabbitmq::Options {
+            under: Some(setup.held.run()),
+            log: Some(setup.held.log("rabbitmq")),
+            progress: Progress::to(move |line| say.line(line)),
+            settings: Vec::new(),
+        };
+        let rabbitmq = RabbitMq::start(options).await?;
+        setup.held.note_elsewhere(rabbitmq.folder())?;
+        let public = rabbitmq.address();
+        say.line(format!("rabbitmq is ready on {public}"));
+        let gives = Gives::Broker(rabbitmq.url().clone());
+        Ok(Started { managed: Some(Managed { body: Box::new(rabbitmq), public, admin: None }), gives })
     }
     .boxed()
 }

@@ -89,7 +89,8 @@ async fn keep(home: Option<PathBuf>, options: Up) -> anyhow::Result<ExitCode> {
 async fn start(held: &Held, options: &Up, say: Say) -> anyhow::Result<Shop> {
     say.line("starting the shop");
     let mut wiring = Wiring::new(options.port)?;
-    let setup = Setup { held, say, postgres_url: options.postgres_url.as_ref() };
+    let setup =
+        Setup { held, say, postgres_url: options.postgres_url.as_ref(), amqp_url: options.amqp_url.as_ref() };
     let starts = SERVERS.iter().map(|server| async {
         (server.start)(&setup).await.with_context(|| format!("{} could not be had", server.name))
     });
@@ -131,7 +132,7 @@ Then try, in a second terminal:
   {cmd} kill payments     go on buying: orders are taken, payment follows
   {cmd} start payments    it is back, on the same port and data
   {cmd} pause orders      hung, not dead; `resume orders` lets it go on
-  {cmd} kill postgres     the same for the server below
+  {cmd} kill rabbitmq     or postgres: the servers below
   psql \"$({cmd} database orders)\"
 
 Logs are in {}

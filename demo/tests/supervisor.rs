@@ -40,10 +40,15 @@ async fn wait_until_gone(pids: &[i32]) {
 async fn parts_are_broken_and_mended_by_command() {
     let shop = Shop::up().await;
     let names: Vec<String> = shop.status().parts.into_iter().map(|part| part.name).collect();
-    assert_eq!(names, ["postgres", "catalog", "payments", "orders", "storefront"]);
+    assert_eq!(names, ["postgres", "rabbitmq", "catalog", "payments", "orders", "storefront"]);
     for part in shop.status().parts {
         assert_eq!(part.state, "running", "{}", part.name);
-        assert_eq!(part.admin.is_none(), part.name == "postgres", "{}", part.name);
+        assert_eq!(
+            part.admin.is_none(),
+            ["postgres", "rabbitmq"].contains(&part.name.as_str()),
+            "{}",
+            part.name
+        );
     }
     assert!(shop.cli(["status"]).contains(&shop.url("")));
 
@@ -70,7 +75,11 @@ async fn parts_are_broken_and_mended_by_command() {
 
     let unknown = shop.try_cli(["kill", "bank"]);
     assert_eq!(unknown.code, Some(1));
-    assert!(unknown.text.contains("postgres, catalog, payments, orders, storefront"), "{}", unknown.text);
+    assert!(
+        unknown.text.contains("postgres, rabbitmq, catalog, payments, orders, storefront"),
+        "{}",
+        unknown.text
+    );
     assert!(shop.database("orders").ends_with("/orders"));
     assert!(shop.try_cli(["database", "storefront"]).text.contains("catalog, payments, orders"));
 }

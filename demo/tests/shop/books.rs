@@ -71,6 +71,11 @@ impl Books {
         self.one("SELECT count(*) FROM orders WHERE id::text = $1", &id.to_string()).await
     }
 
+    /// Charges that are still to be made.
+    pub(crate) async fn intents(&self) -> i64 {
+        self.one("SELECT count(*) FROM intents WHERE $1 = ''", "").await
+    }
+
     /// Sessions of our services that run a statement or hold a transaction open.
     pub(crate) async fn busy_sessions(&self) -> Vec<String> {
         let mut orders = PgConnection::connect(&self.orders).await.expect("orders' database");

@@ -11,6 +11,7 @@
 
 pub(crate) mod books;
 pub(crate) mod customer;
+pub(crate) mod hops;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -161,14 +162,18 @@ impl Shop {
 impl Drop for Shop {
     /// In order, so that Postgres gives back all that it holds; the guard ends what is left after that.
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the shop said:\n{}", testbed::tail(&self.part.spec().log, 60));
+            // Gone with the folder in a moment.
+            for log in std::fs::read_dir(self.home.path().join("run/logs")).into_iter().flatten().flatten() {
+                eprintln!("{}:\n{}", log.path().display(), testbed::tail(&log.path(), 15));
+            }
+        }
         if self.part.pid().is_some() {
             let said = run(self.home.path(), &["down"]);
             if said.code != Some(0) {
                 eprintln!("the shop did not end in order: {}", said.text);
             }
-        }
-        if std::thread::panicking() {
-            eprintln!("the shop said:\n{}", testbed::tail(&self.part.spec().log, 60));
         }
     }
 }

@@ -13,7 +13,13 @@ use crate::{outcome, wire};
 /// Why a gRPC call has no result.
 #[derive(Debug, thiserror::Error)]
 #[error("it answered {:?}: {}", .0.code(), .0.message())]
-pub struct GrpcError(#[from] pub Status);
+pub struct GrpcError(pub Status);
+
+impl From<Status> for GrpcError {
+    fn from(status: Status) -> Self {
+        Self(status)
+    }
+}
 
 impl Classify for GrpcError {
     fn class(&self) -> Class {

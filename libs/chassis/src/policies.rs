@@ -24,16 +24,17 @@ pub(crate) fn view(service: &str, policies: &[Policy]) -> Value {
     });
     json!({
         "service": service,
-        "policies": policies.iter().map(|policy| one(&policy.snapshot())).collect::<Vec<_>>(),
+        "policies": policies.iter().map(|policy| one(policy, &policy.snapshot())).collect::<Vec<_>>(),
         "changes": changes.collect::<Vec<_>>(),
     })
 }
 
-fn one(policy: &PolicySnapshot) -> Value {
+fn one(handle: &Policy, policy: &PolicySnapshot) -> Value {
     let calls = &policy.calls;
     json!({
         "name": policy.name,
         "attempt_timeout_ms": millis(policy.attempt_timeout),
+        "retry": handle.retry().map(|retry| json!({ "attempts": retry.attempts })),
         "calls": {
             "ok": calls.ok,
             "rejected": calls.rejected,

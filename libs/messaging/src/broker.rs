@@ -1,14 +1,13 @@
 //! The handle on the broker that a service keeps.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use resilience::{CallContext, CallError, Fault, Faults, Op, Policy};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Consume, Done, MAX_BODY, Message, PublishError, Received, Route, Settings, State, Topology,
-    consumer::Consumer,
+    Consume, Consumer, MAX_BODY, Message, PublishError, Route, Settings, State, Topology,
     publish::confirmed,
     session::Session,
     supervisor::{self, Lines},
@@ -32,7 +31,7 @@ struct Inner {
     settings: Settings,
     topology: Topology,
     policy: Policy,
-    lines: Lines,
+    lines: Arc<Lines>,
 }
 
 impl Broker {
@@ -42,7 +41,7 @@ impl Broker {
     /// When the topology breaks a rule; says which.
     pub fn new(settings: Settings, topology: Topology, policy: Policy) -> Result<Self, Faults> {
         topology.check()?;
-        Ok(Self { inner: Arc::new(Inner { settings, topology, policy, lines: Lines::new() }) })
+        Ok(Self { inner: Arc::new(Inner { settings, topology, policy, lines: Arc::new(Lines::new()) }) })
     }
 
     /// Connects, and connects again whenever that is needed, until `stop`. Then it waits for the consumers to
@@ -111,38 +110,19 @@ impl Broker {
         published
     }
 
-    /// Takes messages from a queue until `stop`, each with `handler`, and only while `gate` is open: it is asked
-    /// before each message, and has to resolve when messages may be taken. What is not open leaves the messages
-    /// in the queue, for other processes.
-    ///
-    /// At the end it takes no more, lets the handlers that run finish within the time in `consume`, and gives the
-    /// rest back to the queue.
+    /// A consumer, which takes messages from a queue while it [runs](Consumer::run): each with `handler`, and only
+    /// while `gate` is open. The gate is asked before each message and has to resolve when messages may be taken,
+    /// such as `|| breaker.admitting()`. While it does not, the messages stay in the queue, for other processes.
     ///
     /// # Errors
     /// When the queue is not one of the topology, or a setting breaks a rule.
-    pub async fn consume<G, GateOpen, H, Handling>(
-        &self,
-        consume: Consume,
-        gate: G,
-        handler: H,
-        stop: CancellationToken,
-    ) -> Result<(), Faults>
-    where
-        G: Fn() -> GateOpen + Send + Sync,
-        GateOpen: Future<Output = ()> + Send,
-        H: Fn(Received) -> Handling + Send + Sync + 'static,
-        Handling: Future<Output = Done> + Send + 'static,
-    {
-        let faults = consume.check();
+    pub fn consumer<G, H>(&self, consume: Consume, gate: G, handler: H) -> Result<Consumer<G, H>, Faults> {
+        Faults(consume.check()).into_result()?;
         let Some(queue) = self.inner.topology.find(&consume.queue).cloned() else {
             let rule = "must be a queue of the topology";
             return Err(Faults(vec![Fault::new("consume.queue", consume.queue, rule)]));
         };
-        Faults(faults).into_result()?;
-        let _counted = self.inner.lines.consumers.token();
-        let sessions = self.inner.lines.session.subscribe();
-        Consumer::new(consume, queue, gate, handler).run(sessions, &stop).await;
-        Ok(())
+        Ok(Consumer::new(consume, queue, gate, handler, Arc::clone(&self.inner.lines)))
     }
 
     fn session(&self) -> Result<Arc<Session>, PublishError> {

@@ -4,11 +4,10 @@
 //! back in the process would be easier, and wrong: those are out of reach of every other process, whose own
 //! breaker may be closed, and the broker delivers them again only when this one dies.
 
-use std::{future::Future, sync::Arc};
+use std::{fmt, future::Future, sync::Arc};
 
 use futures_util::FutureExt as _;
 use tokio::{
-    sync::watch,
     task::{JoinError, JoinSet},
     time::sleep,
 };
@@ -19,15 +18,20 @@ use crate::{
     handling::{Handling, Settled},
     session::Session,
     subscription::{Subscription, give_back},
-    supervisor,
+    supervisor::{self, Lines},
 };
 
-/// One consumer with its gate and its handler.
-pub(crate) struct Consumer<G, H> {
+/// One consumer with its gate and its handler. Clones are the same; one of them runs.
+pub struct Consumer<G, H> {
+    parts: Arc<Parts<G, H>>,
+}
+
+struct Parts<G, H> {
     consume: Consume,
     queue: Arc<WorkQueue>,
     gate: G,
     handler: Arc<H>,
+    lines: Arc<Lines>,
 }
 
 /// Why a subscription ended.
@@ -37,6 +41,25 @@ enum Ended {
     Lost(String),
 }
 
+impl<G, H> Consumer<G, H> {
+    pub(crate) fn new(consume: Consume, queue: WorkQueue, gate: G, handler: H, lines: Arc<Lines>) -> Self {
+        let (queue, handler) = (Arc::new(queue), Arc::new(handler));
+        Self { parts: Arc::new(Parts { consume, queue, gate, handler, lines }) }
+    }
+}
+
+impl<G, H> Clone for Consumer<G, H> {
+    fn clone(&self) -> Self {
+        Self { parts: Arc::clone(&self.parts) }
+    }
+}
+
+impl<G, H> fmt::Debug for Consumer<G, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer").field("consume", &self.parts.consume).finish_non_exhaustive()
+    }
+}
+
 impl<G, GateOpen, H, Fut> Consumer<G, H>
 where
     G: Fn() -> GateOpen,
@@ -44,16 +67,24 @@ where
     H: Fn(Received) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Done> + Send + 'static,
 {
-    pub(crate) fn new(consume: Consume, queue: WorkQueue, gate: G, handler: H) -> Self {
-        Self { consume, queue: Arc::new(queue), gate, handler: Arc::new(handler) }
+    /// Takes messages until `stop`, over every loss of the broker. Then it takes no more, lets the handlers that
+    /// run finish within their time, and gives the rest back to the queue.
+    pub async fn run(&self, stop: CancellationToken) {
+        // The connection stays until this is gone.
+        let _counted = self.parts.lines.consumers.token();
+        self.parts.run(&stop).await;
     }
+}
 
-    /// Runs until `stop`, or until there will be no more sessions.
-    pub(crate) async fn run(
-        self,
-        mut sessions: watch::Receiver<Option<Arc<Session>>>,
-        stop: &CancellationToken,
-    ) {
+impl<G, GateOpen, H, Fut> Parts<G, H>
+where
+    G: Fn() -> GateOpen,
+    GateOpen: Future<Output = ()>,
+    H: Fn(Received) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Done> + Send + 'static,
+{
+    async fn run(&self, stop: &CancellationToken) {
+        let mut sessions = self.lines.session.subscribe();
         loop {
             tokio::select! {
                 biased;
@@ -63,10 +94,8 @@ where
             let session = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                session = sessions.wait_for(Option::is_some) => match session {
-                    Ok(session) => session.clone(),
-                    Err(_) => return,
-                },
+                // The sender lives in the lines, so it is never gone.
+                session = sessions.wait_for(Option::is_some) => session.ok().and_then(|session| session.clone()),
             };
             let Some(session) = session else { continue };
             match self.subscribe(&session, stop).await {

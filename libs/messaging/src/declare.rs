@@ -1,17 +1,20 @@
 //! Declaring the topology, again and again: what is there with the same arguments stays as it is.
 //!
 //! A queue that is new needs care. RabbitMQ (seen in 3.10) writes the place of a new quorum queue's log into a
-//! table that it flushes only about a second later. Killed before that, it comes back with the queue but without
-//! its log: what was confirmed is gone, and worse, the queue has no leader and never gets one; publishing to it
-//! hangs, as does consuming from it. So a session with new queues does not count as connected until they are
-//! [`SETTLED`]: nothing is confirmed to a queue that may yet be forgotten. And a queue that did not get that far
-//! is deleted at the next session and made anew; it holds nothing that anybody was told is safe.
+//! table whose last entry it flushes only about a second later. Killed before that, it comes back with the queue
+//! but without its log: what was confirmed is gone, and worse, the queue has no leader and never gets one;
+//! publishing to it hangs, as does consuming from it. So a session with new queues does not count as connected until they are
+//! [`SETTLED`]: nothing is confirmed to a queue that may yet be forgotten. And one that did not get that far and
+//! does not answer at the next session is deleted and made anew; it holds nothing that anybody was told is safe.
+//! One that answers stays: to delete a healthy queue just after a start is another thing the broker stumbles on.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use lapin::{
     Channel, Connection, ErrorKind, ExchangeKind,
-    options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions},
+    options::{
+        BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions, QueueDeleteOptions,
+    },
     types::FieldTable,
 };
 
@@ -26,6 +29,8 @@ pub(crate) const SETTLED: Duration = Duration::from_secs(2);
 const DECLARE_WITHIN: Duration = Duration::from_secs(5);
 /// The broker gives a queue without a leader 5 s to answer before it deletes it by force.
 const DELETE_WITHIN: Duration = Duration::from_secs(12);
+/// How long a queue may take to have a leader after the broker's start. It takes some tenths of a second.
+const LEADER_WITHIN: Duration = Duration::from_secs(4);
 /// AMQP's code for what is not there.
 const NOT_FOUND: u16 = 404;
 
@@ -80,7 +85,7 @@ async fn one(
         FieldTable::default(),
     );
     match step("looking for a queue", DECLARE_WITHIN, look).await {
-        Ok(there) if unsettled.contains(&name) && there.message_count() == 0 => {
+        Ok(_) if unsettled.contains(&name) && is_stuck(connection, &name).await? => {
             tracing::warn!(queue = name, "the broker died while this queue was new: it is made anew");
             let delete = on.queue_delete(name.as_str().into(), QueueDeleteOptions::default());
             step("deleting a queue", DELETE_WITHIN, delete).await?;
@@ -95,6 +100,19 @@ async fn one(
     let declare = on.queue_declare(name.into(), QueueDeclareOptions::durable(), arguments);
     step("declaring a queue", DECLARE_WITHIN, declare).await?;
     Ok(on)
+}
+
+/// Whether a queue has no leader and gets none: then it does not say what its next message is, not even that
+/// there is none. A message that is taken for this goes back when the channel is dropped.
+async fn is_stuck(connection: &Connection, name: &str) -> Result<bool, OpenError> {
+    let channel = channel(connection).await?;
+    let asked =
+        step("asking a queue", LEADER_WITHIN, channel.basic_get(name.into(), BasicGetOptions::default()));
+    match asked.await {
+        Ok(_) => Ok(false),
+        Err(OpenError::Slow { .. }) => Ok(true),
+        Err(fault) => Err(fault),
+    }
 }
 
 async fn channel(connection: &Connection) -> Result<Channel, OpenError> {

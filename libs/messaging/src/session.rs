@@ -1,14 +1,18 @@
-//! Session: one connection, with everything that hangs on it. It is opened whole and it dies whole.
+//! Session: the connection, with everything that hangs on it. It is opened whole and it dies whole.
 //!
 //! lapin can recover by itself, and the obvious way is to let it. But its recovery has no limit of time: a broker
 //! that accepts the socket and says nothing, as one does that boots or hangs, blocks it for ever (seen three
 //! times in three). Nor can it know what a channel meant to us. So nothing is repaired here. When the connection
 //! breaks, the heartbeat stays away, or a channel cannot be opened in time, the session is over, its socket is
 //! cut, and the supervisor opens another one.
+//!
+//! It is two connections, in truth: one for publishing, one for consuming. A broker that runs out of memory or disk
+//! stops reading from whoever publishes, so on a shared connection it would not hear the acknowledgements either,
+//! and those are what would make room.
 
 use std::{future::Future, sync::OnceLock, time::Duration};
 
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream::select};
 use lapin::{Channel, Connection, Event, options::ConfirmSelectOptions, protocol::constants::REPLY_SUCCESS};
 use tokio::{
     sync::mpsc,
@@ -32,11 +36,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// An open connection to the broker, ready to publish and consume.
 #[derive(Debug)]
 pub(crate) struct Session {
-    // The order is that of the end: first the goodbye, then the socket.
-    connection: Connection,
+    publishing: Link,
+    consuming: Link,
     pool: Pool,
     over: CancellationToken,
     cause: OnceLock<String>,
+}
+
+/// One connection of a session.
+#[derive(Debug)]
+struct Link {
+    // The order is that of the end: first the goodbye, then the socket.
+    connection: Connection,
     cutter: Cutter,
 }
 
@@ -78,16 +89,16 @@ impl Session {
         topology: &Topology,
         unsettled: &mut Unsettled,
     ) -> Result<(Self, mpsc::UnboundedReceiver<()>), OpenError> {
-        let cutter = Cutter::default();
-        let connection = step("connecting", STEP, connect(settings, &cutter)).await?;
-        declare::all(&connection, topology, unsettled).await?;
+        let publishing = Link::open(settings).await?;
+        let consuming = Link::open(settings).await?;
+        declare::all(&publishing.connection, topology, unsettled).await?;
         let mut channels = Vec::with_capacity(settings.channels);
         for _ in 0..settings.channels {
-            channels.push(step("opening a channel", STEP, for_publishing(&connection)).await?);
+            channels.push(step("opening a channel", STEP, publishing.channel_with_confirms()).await?);
         }
         let (pool, thrown_away) = Pool::new(channels);
-        let session =
-            Self { connection, pool, over: CancellationToken::new(), cause: OnceLock::new(), cutter };
+        let (over, cause) = (CancellationToken::new(), OnceLock::new());
+        let session = Self { publishing, consuming, pool, over, cause };
         Ok((session, thrown_away))
     }
 
@@ -98,7 +109,7 @@ impl Session {
 
     /// The broker takes no messages just now.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.connection.status().blocked()
+        self.publishing.connection.status().blocked()
     }
 
     /// Resolves when the session is over.
@@ -113,15 +124,16 @@ impl Session {
         self.over.cancel();
     }
 
-    /// Cuts the socket. Consumers may hold a session for a while after its end, and until then a broker that
+    /// Cuts the sockets. Consumers may hold a session for a while after its end, and until then a broker that
     /// wakes up would take us for alive and keep their messages.
     pub(crate) fn cut(&self) {
-        self.cutter.cut();
+        self.publishing.cutter.cut();
+        self.consuming.cutter.cut();
     }
 
     /// A channel for consuming.
     pub(crate) async fn channel(&self) -> lapin::Result<Channel> {
-        self.connection.create_channel().await
+        self.consuming.connection.create_channel().await
     }
 
     /// Watches it until it is over, replaces channels that were thrown away, and tells what the broker says.
@@ -131,29 +143,35 @@ impl Session {
         mut thrown_away: mpsc::UnboundedReceiver<()>,
         tell: impl Fn(News),
     ) -> String {
-        let mut events = self.connection.events_listener();
+        let mut events =
+            select(self.publishing.connection.events_listener(), self.consuming.connection.events_listener());
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        let mut to_replace = 0_usize;
+        while !self.over.is_cancelled() {
             tokio::select! {
-                () = self.over.cancelled() => break,
-                event = events.next() => match event {
-                    Some(Event::Error(error)) => self.end(error.to_string()),
-                    Some(Event::ConnectionBlocked(reason)) => tell(News::Blocked(reason)),
-                    Some(Event::ConnectionUnblocked) => tell(News::Unblocked),
-                    Some(_) => {}
-                    None => self.end("the connection is gone"),
+                () = self.over.cancelled() => {}
+                Some(event) = events.next() => match event {
+                    // A soft error is that of one channel, and whoever used it has heard of it.
+                    Event::Error(error) if !error.is_amqp_soft_error() => self.end(error.to_string()),
+                    Event::ConnectionBlocked(reason) => tell(News::Blocked(reason)),
+                    Event::ConnectionUnblocked => tell(News::Unblocked),
+                    _ => {}
                 },
-                Some(()) = thrown_away.recv() => {
-                    match step("replacing a channel", STEP, for_publishing(&self.connection)).await {
-                        Ok(channel) => self.pool.put(channel),
-                        Err(fault) => self.end(fault.to_string()),
-                    }
-                }
+                Some(()) = thrown_away.recv() => to_replace += 1,
                 _ = looks.tick() => {
-                    if !self.connection.status().connected() {
+                    if !(self.publishing.is_open() && self.consuming.is_open()) {
                         self.end("the connection is gone");
                     }
+                }
+            }
+            // A blocked broker would not hear it, and is not sick for that.
+            while to_replace > 0 && !self.is_blocked() && !self.over.is_cancelled() {
+                to_replace -= 1;
+                match step("replacing a channel", STEP, self.publishing.channel_with_confirms()).await {
+                    Ok(channel) => self.pool.put(channel),
+                    Err(_) if self.is_blocked() => to_replace += 1,
+                    Err(fault) => self.end(fault.to_string()),
                 }
             }
         }
@@ -166,15 +184,29 @@ impl Session {
             tracing::warn!("messages were still on their way to the broker at the end");
         }
         self.end("closed by us");
-        let close = self.connection.close(REPLY_SUCCESS, "OK".into());
-        if let Err(fault) = step("closing", STEP, close).await {
-            tracing::debug!(%fault, "no goodbye");
+        for link in [&self.consuming, &self.publishing] {
+            let close = link.connection.close(REPLY_SUCCESS, "OK".into());
+            if let Err(fault) = step("closing", STEP, close).await {
+                tracing::debug!(%fault, "no goodbye");
+            }
         }
     }
 }
 
-async fn for_publishing(connection: &Connection) -> lapin::Result<Channel> {
-    let channel = connection.create_channel().await?;
-    channel.confirm_select(ConfirmSelectOptions::default()).await?;
-    Ok(channel)
+impl Link {
+    async fn open(settings: &Settings) -> Result<Self, OpenError> {
+        let cutter = Cutter::default();
+        let connection = step("connecting", STEP, connect(settings, &cutter)).await?;
+        Ok(Self { connection, cutter })
+    }
+
+    fn is_open(&self) -> bool {
+        self.connection.status().connected()
+    }
+
+    async fn channel_with_confirms(&self) -> lapin::Result<Channel> {
+        let channel = self.connection.create_channel().await?;
+        channel.confirm_select(ConfirmSelectOptions::default()).await?;
+        Ok(channel)
+    }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use lapin::uri::{AMQPScheme, AMQPUri};
 use resilience::{Fault, Faults};
 
-/// In seconds. A broker that is silent for twice this long is taken for gone, see stack: a hung broker keeps
-/// its connections open, and nothing else would ever tell.
+/// In seconds. A broker that is silent for twice this long is taken for gone: when it hangs its
+/// connections stay open, and nothing else would ever tell.
 const HEARTBEAT: u16 = 4;
 /// Each carries one message at a time, in some 0.5 to 6 ms: this is a thousand messages a second and more.
 const CHANNELS: usize = 8;

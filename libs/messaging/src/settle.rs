@@ -82,11 +82,11 @@ async fn forward<const N: usize>(
             if matches!(fault, PublishError::Unroutable { .. }) {
                 session.end("a queue of ours is gone");
             }
-            tracing::warn!(target, %fault, "a message could not be moved; it comes again");
+            tracing::warn!(to = target, %fault, "a message could not be moved; it comes again");
             false
         }
         Err(_) => {
-            tracing::warn!(target, "a message could not be moved in time; it comes again");
+            tracing::warn!(to = target, "a message could not be moved in time; it comes again");
             false
         }
     }

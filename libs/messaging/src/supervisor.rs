@@ -64,9 +64,10 @@ pub(crate) async fn run(settings: &Settings, topology: &Topology, lines: &Lines,
             cause = keep(settings, topology, lines, &mut unsettled) => cause,
             () = stop.cancelled() => break,
         };
+        let was_there = lines.session.borrow().is_some();
         lines.down(&cause);
         // A broker that is away for an hour is one line and not 3600.
-        if told != cause {
+        if was_there || told != cause {
             tracing::warn!(cause, "the broker is not connected");
             told = cause;
         }

@@ -52,6 +52,8 @@ pub struct Options {
     pub log: Option<PathBuf>,
     /// Where it tells what takes long. Standard error by default.
     pub progress: Progress,
+    /// More settings, a line each as `rabbitmq.conf` has them, such as `disk_free_limit.absolute = 10GB`.
+    pub settings: Vec<String>,
 }
 
 /// A running private broker. Dropping it ends the broker and `epmd`, and removes the data.
@@ -79,7 +81,7 @@ impl RabbitMq {
         let place = Place { folder: folder.path(), account: account.as_ref(), epmd_port: ports::free()? };
         let address = ports::free_address()?;
         let password = random_password()?;
-        place.write_files(&password)?;
+        place.write_files(&password, &options.settings)?;
         let log = options.log.unwrap_or_else(|| folder.path().join("rabbitmq.log"));
 
         let epmd = Part::new(place.epmd(epmd));
@@ -135,13 +137,15 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// The settings, the cookie and the empty files that keep the machine's own settings out.
-    fn write_files(self, password: &str) -> anyhow::Result<()> {
+    fn write_files(self, password: &str, more: &[String]) -> anyhow::Result<()> {
         let settings = format!(
             "default_user = {USER}\n\
              default_pass = {password}\n\
              log.console = true\n\
              log.console.level = info\n\
-             log.file = false"
+             log.file = false\n\
+             {}",
+            more.join("\n")
         );
         for (name, text) in [
             ("rabbitmq.conf", settings.as_str()),

@@ -8,7 +8,7 @@ use proto::{
     catalog::{Product, Products},
     money::Currency,
 };
-use resilience::{CallContext, Op, Policy, Quality, Timeouts};
+use resilience::{BreakerSettings, BulkheadSettings, CallContext, Op, Policy, Quality, Timeouts};
 use tokio::time::Instant;
 use url::Url;
 
@@ -28,9 +28,17 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
+    /// How it is called.
+    pub(crate) fn policy(&self) -> &Policy {
+        self.neighbour.policy()
+    }
+
     /// The catalog at `base`, given `attempt` for an answer; what it said is remembered for `kept`.
     pub(crate) fn new(base: Url, attempt: Duration, kept: Duration) -> anyhow::Result<Self> {
-        let policy = Policy::builder("catalog", Timeouts::attempt(attempt)).build()?;
+        let policy = chassis::policy("catalog", Timeouts::attempt(attempt))
+            .breaker(BreakerSettings { consecutive_failures: Some(5), ..BreakerSettings::default() })
+            .bulkhead(BulkheadSettings::default())
+            .build()?;
         Ok(Self {
             neighbour: HttpNeighbour::new(base, policy)?,
             remembered: Cache::builder().max_capacity(1).time_to_live(kept).build(),

@@ -35,6 +35,14 @@ pub struct Config {
     #[arg(long, env = "PAYMENTS_TIMEOUT", default_value = "2000ms", value_parser = settings::duration)]
     pub payments_timeout: Duration,
 
+    /// Where RabbitMQ is: `amqp://user:password@host:5672/%2f`. It may be away, also at the start.
+    #[arg(long, env = "AMQP_URL", hide_env_values = true)]
+    pub amqp_url: Url,
+
+    /// The queue of deferred charges. Another one for each shop on the same broker.
+    #[arg(long, env = "CHARGE_QUEUE", default_value = "charges.deferred")]
+    pub charge_queue: String,
+
     /// When a charge is due to the relay, counted from the order. Longer than any request: until
     /// then the request itself is charging.
     #[arg(long, env = "CHARGE_DUE_AFTER", default_value = "4s", value_parser = settings::duration)]
@@ -89,6 +97,7 @@ mod tests {
             "--database-url=postgres://localhost/orders",
             "--catalog-url=http://localhost:1",
             "--payments-url=http://localhost:2",
+            "--amqp-url=amqp://localhost:3/%2f",
         ];
         Cli::try_parse_from(needed.iter().chain(more)).expect("it is read").config
     }

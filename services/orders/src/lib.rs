@@ -5,7 +5,9 @@
 
 mod app;
 mod catalog;
+mod charge_queue;
 mod config;
+mod deferred_charges;
 mod fingerprint;
 mod http;
 mod order;

@@ -2,19 +2,37 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use chassis::grpc::{self, GrpcError};
 use proto::{
     money::Money,
     order::{Card, OrderId},
     payments::{ChargeReply, ChargeRequest, Decision as Said, payments_client::PaymentsClient},
 };
-use resilience::{CallContext, CallError, Op, Policy, Timeouts};
+use resilience::{
+    BreakerSettings, BulkheadSettings, CallContext, CallError, Jitter, Op, Policy, Timeouts, breaker::Window,
+};
 use tonic::{Status, transport::Channel};
 
 use crate::order::Decision;
 
 /// The order's id is the key of its charge, so asking twice charges once.
 const CHARGE: Op = Op::idempotent("charge");
+
+/// An order waits for payments at most once, so five failures in a row are enough; and customers wait for
+/// their payment, so a neighbour that is back is noticed within four seconds.
+const BREAKER: BreakerSettings = BreakerSettings {
+    window: Window::Time(Duration::from_secs(10)),
+    minimum_calls: 10,
+    failure_percent: Some(50),
+    slow: None,
+    consecutive_failures: Some(5),
+    open_for: Duration::from_secs(1),
+    open_for_at_most: Duration::from_secs(4),
+    jitter: Jitter::Random,
+    probes: 2,
+    probe_lease: Duration::from_secs(10),
+};
 
 /// The payments service.
 #[derive(Debug, Clone)]
@@ -26,9 +44,27 @@ pub(crate) struct Payments {
 impl Payments {
     /// Payments at `address`, given `attempt` for one charge.
     pub(crate) fn new(address: &str, attempt: Duration) -> anyhow::Result<Self> {
-        let policy = Policy::builder("payments", Timeouts::attempt(attempt)).build()?;
+        let policy = chassis::policy("payments", Timeouts::attempt(attempt))
+            .breaker(BREAKER)
+            .bulkhead(BulkheadSettings::default())
+            .build()?;
         let client = PaymentsClient::new(grpc::channel(address, &policy)?);
         Ok(Self { client, policy })
+    }
+
+    /// The same neighbour for the worker: the same opinion of it, and `places` of its own.
+    pub(crate) fn for_worker(&self, places: u32) -> anyhow::Result<Self> {
+        let breaker = self.policy.breaker().context("payments has a breaker")?;
+        let policy = chassis::policy("payments-deferred", self.policy.timeouts())
+            .shared_breaker(breaker)
+            .bulkhead(BulkheadSettings { places, waiting: 0 })
+            .build()?;
+        Ok(Self { client: self.client.clone(), policy })
+    }
+
+    /// How it is called.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// Has the bank take `total` for the order `id`, once.

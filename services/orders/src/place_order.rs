@@ -18,7 +18,7 @@ use crate::{
     catalog::{Catalog, Prices},
     fingerprint::Fingerprint,
     order::{self, Buyer, NewOrder},
-    settle::Cashier,
+    settle::{Cashier, Charged},
     store::{Due, Kept, Placing, Store},
 };
 
@@ -146,13 +146,19 @@ impl Counter {
 
     /// Charges `order` in the time that is left. Whatever fails from here on, the order stands.
     async fn charge(&self, cx: &CallContext, mut order: Order, due: &Due) -> Order {
-        match self.cashier.charge(cx, due).await {
+        let step = match self.cashier.charge(cx, due).await {
+            Ok(Charged::Settled(Some(step))) => Ok(Some(step)),
+            // The worker was quicker.
+            Ok(Charged::Settled(None)) => return self.look_again(cx, order).await,
+            Ok(Charged::NoAnswer | Charged::NotAsked) => self.store.defer(cx, due.id).await,
+            Err(error) => Err(error),
+        };
+        match step {
             Ok(Some(step)) => {
                 order.state = step.state;
                 order.history.push(step);
                 order
             }
-            // The relay was quicker.
             Ok(None) => self.look_again(cx, order).await,
             // The intent is due by itself.
             Err(error) => {

@@ -1,5 +1,5 @@
 //! Everything that is asked of Postgres: here orders are found, [`place`] writes them, [`settle`]
-//! writes what came of their charge, [`intents`] takes up charges that are due.
+//! writes what came of their charge, [`intents`] holds the charges that are still to be made.
 //!
 //! Every statement locks in the same order, first the order, then its intent, then stock by product,
 //! so that no two of them wait for each other.
@@ -19,7 +19,7 @@ use proto::{
 use resilience::{CallContext, Op};
 use sqlx::{FromRow, migrate::Migrator};
 
-pub(crate) use intents::Due;
+pub(crate) use intents::{Due, Waiting};
 pub(crate) use place::Placing;
 
 use crate::fingerprint::Fingerprint;

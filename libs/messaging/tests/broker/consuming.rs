@@ -32,7 +32,8 @@ where
     let (broker, stop, consume) = (stage.broker.clone(), stage.stop.clone(), consume(queue).at_once(4));
     tokio::spawn(async move {
         let handler = move |received| ready(handler(received));
-        broker.consume(consume, || ready(()), handler, stop).await.unwrap();
+        let consumer = broker.consumer(consume, || ready(()), handler).expect("good settings");
+        consumer.run(stop).await;
     })
 }
 
@@ -162,12 +163,12 @@ fn poison_goes_to_the_dead_letters_with_its_reason_and_the_next_is_handled() {
         let mut reasons = Vec::new();
         for _ in &poisons {
             let dead = stage.take("poisoned.dead").await;
-            let headers = dead.properties.headers().as_ref().unwrap().inner();
-            assert_eq!(dead.properties.expiration(), &None);
-            assert_eq!(headers["x-first-queue"], AMQPValue::LongString("poisoned".into()));
-            let reason = headers["x-dead-reason"].as_long_string().unwrap().to_string();
+            assert_eq!(dead.0.properties.expiration(), &None);
+            assert_eq!(dead.header("x-first-queue"), Some(&text("poisoned")));
+            let reason = dead.header("x-dead-reason").and_then(AMQPValue::as_long_string);
+            let reason = reason.unwrap().to_string();
             let (.., body) = poisons.iter().find(|(why, ..)| reason.starts_with(why)).expect(&reason);
-            assert_eq!(&dead.data, body, "kept as it came");
+            assert_eq!(&dead.0.data, body, "kept as it came");
             reasons.push(reason);
         }
         reasons.sort_unstable();
@@ -197,16 +198,15 @@ fn a_handler_that_panics_or_hangs_has_said_nothing() {
                     }
                 }
             };
-            broker.consume(consume, || ready(()), handler, stop).await.unwrap();
+            broker.consumer(consume, || ready(()), handler).unwrap().run(stop).await;
         });
         stage.publish("sick", 1).await.unwrap();
         for attempt in 1..=3 {
             assert_eq!(handled.recv().await, Some(attempt));
         }
         let dead = stage.take("sick.dead").await;
-        let headers = dead.properties.headers().as_ref().unwrap().inner();
-        assert_eq!(headers["x-dead-reason"], AMQPValue::LongString("declared dead".into()));
-        assert_eq!(headers["x-attempt"], AMQPValue::LongUInt(3));
+        assert_eq!(dead.header("x-dead-reason"), Some(&text("declared dead")));
+        assert_eq!(dead.header("x-attempt"), Some(&AMQPValue::LongUInt(3)));
     });
 }
 
@@ -228,7 +228,7 @@ fn nothing_is_taken_while_the_gate_is_closed() {
                 count.fetch_add(1, Ordering::SeqCst);
                 ready(Done::Ack)
             };
-            broker.consume(consume("gated").at_once(2), open, handler, stop).await.unwrap();
+            broker.consumer(consume("gated").at_once(2), open, handler).unwrap().run(stop).await;
         });
         for n in 0..5 {
             stage.publish("gated", n).await.unwrap();
@@ -278,7 +278,7 @@ fn a_stop_lets_finish_what_runs_and_gives_back_the_rest() {
                     }
                 };
                 let consume = consume("stopped").at_once(2).finish_within(Duration::from_millis(500));
-                broker.consume(consume, || ready(()), handler, stop).await.unwrap();
+                broker.consumer(consume, || ready(()), handler).unwrap().run(stop).await;
             }
         });
         eventually("two to begin", || begun.lock().unwrap().len() == 2).await;
@@ -298,8 +298,11 @@ fn a_stop_lets_finish_what_runs_and_gives_back_the_rest() {
 
 /// Puts anything into a queue.
 async fn put(channel: &Channel, queue: &str, properties: BasicProperties, body: &[u8]) {
-    channel
-        .basic_publish("".into(), queue.into(), BasicPublishOptions::default(), body, properties)
-        .await
-        .unwrap();
+    let options = BasicPublishOptions::default();
+    let put = channel.basic_publish("".into(), queue.into(), options, body, properties);
+    put.await.expect("a channel that works");
+}
+
+fn text(value: &str) -> AMQPValue {
+    AMQPValue::LongString(value.into())
 }

@@ -11,7 +11,7 @@ use lapin::{
     Connection, ConnectionProperties,
     message::BasicGetMessage,
     options::{BasicGetOptions, QueueDeclareOptions},
-    types::FieldTable,
+    types::{AMQPValue, FieldTable},
 };
 use messaging::{Accepts, Broker, Consume, Message, PublishError, Route, Settings, Topology};
 use resilience::{CallContext, CallError, Deadline, Policy, Timeouts};
@@ -113,12 +113,12 @@ impl Stage {
     }
 
     /// Takes one message out of a queue, waiting for it.
-    pub(crate) async fn take(&self, queue: &str) -> BasicGetMessage {
+    pub(crate) async fn take(&self, queue: &str) -> Taken {
         poll::until("a message", PATIENCE, || async {
             let connection = self.connect().await?;
             let channel = connection.create_channel().await?;
             let get = channel.basic_get(queue.into(), BasicGetOptions { no_ack: true });
-            get.await?.context("the queue is empty")
+            Ok(Taken(get.await?.context("the queue is empty")?))
         })
         .await
         .expect("a message comes")
@@ -148,6 +148,22 @@ impl Drop for Stage {
     }
 }
 
+/// A message as it lay in a queue.
+pub(crate) struct Taken(pub(crate) BasicGetMessage);
+
+impl Taken {
+    pub(crate) fn number(&self) -> u32 {
+        let id = self.0.properties.message_id().as_ref().expect("an id");
+        let id: Uuid = id.as_str().parse().expect("an id of ours");
+        u32::try_from(id.as_u128()).expect("a number of ours")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&AMQPValue> {
+        let headers = self.0.properties.headers().as_ref()?;
+        headers.inner().get(name)
+    }
+}
+
 /// What the tests' consumers take.
 pub(crate) fn consume(queue: &str) -> Consume {
     let accepts = Accepts { kind: KIND, versions: 1..=1 };
@@ -169,13 +185,4 @@ pub(crate) fn caller() -> CallContext {
 /// Waits until what `look` sees is as `wanted`.
 pub(crate) async fn eventually(wanted: &str, look: impl FnMut() -> bool) {
     poll::until_true(wanted, PATIENCE, look).await.expect("in time");
-}
-
-/// How many threads lapin runs in this process.
-pub(crate) fn lapin_threads() -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux").flatten();
-    tasks
-        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
-        .filter(|name| name.trim() == "lapin-io-loop")
-        .count()
 }

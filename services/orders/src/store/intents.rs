@@ -12,10 +12,24 @@ use resilience::{CallContext, Op};
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use super::{Store, currency};
+use super::{Store, currency, unreadable};
 
 /// Claiming twice claims others.
 const CLAIM: Op = Op::once("claim_intents");
+
+const RESCHEDULE: Op = Op::idempotent("reschedule_intent");
+const WAITING: Op = Op::idempotent("find_intent");
+
+/// What is known of an order that a message names.
+#[derive(Debug, Clone)]
+pub(crate) enum Waiting {
+    /// Its charge is still to be made.
+    Due(Due),
+    /// It is paid or declined.
+    Settled,
+    /// There is none.
+    NoSuchOrder,
+}
 
 /// A charge that is to be made.
 #[derive(Debug, Clone)]
@@ -64,6 +78,65 @@ impl Store {
             .await
     }
 }
+
+impl Store {
+    /// Gives back what was claimed: it is due again after `pause`. A relay that lost its lease meanwhile
+    /// changes nothing.
+    pub(crate) async fn reschedule(&self, cx: &CallContext, due: &Due, pause: Duration) -> Result<(), Error> {
+        let (id, attempts, pause) = (due.id, due.attempts, pause.as_secs_f64());
+        self.database
+            .unit(cx, RESCHEDULE, move |mut tx| {
+                Box::pin(async move {
+                    sqlx::query(
+                        "UPDATE intents SET due_at = now() + make_interval(secs => $2), lease_until = NULL
+                         WHERE order_id = $1 AND attempts = $3",
+                    )
+                    .bind(id.0)
+                    .bind(pause)
+                    .bind(attempts)
+                    .execute(tx.conn()?)
+                    .await?;
+                    Ok(End::Commit(()))
+                })
+            })
+            .await
+    }
+
+    /// Whether the order called `id` still waits for its charge.
+    pub(crate) async fn waiting(&self, cx: &CallContext, id: OrderId) -> Result<Waiting, Error> {
+        self.database
+            .unit(cx, WAITING, move |mut tx| {
+                Box::pin(async move {
+                    let row: Option<WaitingRow> = sqlx::query_as(
+                        "SELECT total_minor, currency, card, attempts, traceparent
+                         FROM orders LEFT JOIN intents ON order_id = id WHERE id = $1",
+                    )
+                    .bind(id.0)
+                    .fetch_optional(tx.conn()?)
+                    .await?;
+                    let waiting = match row {
+                        None => Waiting::NoSuchOrder,
+                        Some((total_minor, of, Some(card), Some(attempts), traceparent)) => {
+                            let unknown = || unreadable("the card of an intent is none");
+                            Waiting::Due(Due {
+                                id,
+                                total: Money::new(total_minor, currency(&of)?),
+                                card: Card::new(&card).ok_or_else(unknown)?,
+                                attempts,
+                                traceparent,
+                            })
+                        }
+                        Some(_) => Waiting::Settled,
+                    };
+                    Ok(End::Commit(waiting))
+                })
+            })
+            .await
+    }
+}
+
+/// Total, currency, card, attempts and trace; the last three are there while the order waits.
+type WaitingRow = (i64, String, Option<String>, Option<i32>, Option<String>);
 
 #[derive(FromRow)]
 struct Row {

@@ -1,14 +1,12 @@
 //! Writes what came of a charge. Each write is bound to the states it may start from, so that of
 //! several that settle the same order one does, and the others see that it is done.
 
-use std::time::Duration;
-
 use chassis::database::{DbError, End, Error, Tx};
 use chrono::{DateTime, Utc};
-use proto::order::{OrderId, OrderState};
+use proto::order::{OrderEvent, OrderId, OrderState};
 use resilience::{CallContext, Op};
 
-use super::{Due, Store, names};
+use super::{Store, names};
 use crate::order::{Decision, sources};
 
 const SETTLE: Op = Op::idempotent("settle_order");
@@ -60,15 +58,28 @@ impl Store {
             .await
     }
 
-    /// Notes that the charge did not answer in time, and makes it due in half of `pause` to all of
-    /// it. Returns when the order came into its new state; `None` when it had left the first one.
-    pub(crate) async fn defer(
+    /// Notes that the charge of `id` did not answer in time, and makes it due at once. Returns the step
+    /// that the order took; `None` when it had left its first state.
+    pub(crate) async fn defer(&self, cx: &CallContext, id: OrderId) -> Result<Option<OrderEvent>, Error> {
+        self.deferred(cx, id, true).await
+    }
+
+    /// The same, where somebody is at the charge already and it shall not become due to others.
+    pub(crate) async fn note_deferred(
         &self,
         cx: &CallContext,
-        due: &Due,
-        pause: Duration,
-    ) -> Result<Option<DateTime<Utc>>, Error> {
-        let (id, attempts, pause) = (due.id, due.attempts, pause.as_secs_f64());
+        id: OrderId,
+    ) -> Result<Option<OrderEvent>, Error> {
+        self.deferred(cx, id, false).await
+    }
+
+    async fn deferred(
+        &self,
+        cx: &CallContext,
+        id: OrderId,
+        due_now: bool,
+    ) -> Result<Option<OrderEvent>, Error> {
+        let state = OrderState::PaymentDeferred;
         self.database
             .unit(cx, DEFER, move |mut tx| {
                 Box::pin(async move {
@@ -78,22 +89,19 @@ impl Store {
                          ), step AS (
                              INSERT INTO order_history (order_id, state)
                              SELECT id, state FROM deferred RETURNING at
-                         ), again AS (
-                             -- A worker that lost its lease meanwhile leaves it to the next one.
-                             UPDATE intents
-                             SET due_at = now() + make_interval(secs => $4 * (0.5 + random() / 2)), lease_until = NULL
-                             WHERE order_id = $1 AND attempts = $5
+                         ), due AS (
+                             UPDATE intents SET due_at = now()
+                             FROM deferred WHERE intents.order_id = deferred.id AND $4
                          )
                          SELECT at FROM step",
                     )
                     .bind(id.0)
-                    .bind(OrderState::PaymentDeferred.as_str())
-                    .bind(names(sources(OrderState::PaymentDeferred)))
-                    .bind(pause)
-                    .bind(attempts)
+                    .bind(state.as_str())
+                    .bind(names(sources(state)))
+                    .bind(due_now)
                     .fetch_optional(tx.conn()?)
                     .await?;
-                    Ok(End::Commit(deferred.map(|(at,)| at)))
+                    Ok(End::Commit(deferred.map(|(at,)| OrderEvent { state, at, reason: None })))
                 })
             })
             .await

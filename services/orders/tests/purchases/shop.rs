@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testbed::{Part, Postgres, Ready, Spec, poll, ports, postgres::Options};
+use testbed::{Part, Postgres, RabbitMq, Ready, Spec, poll, ports, postgres::Options, rabbitmq};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::Mutex,
@@ -30,6 +30,8 @@ static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().enable_all().build().expect("a runtime"));
 /// The Postgres of all tests; the last one to let go of it ends it.
 static POSTGRES: Mutex<Weak<Postgres>> = Mutex::const_new(Weak::new());
+/// The RabbitMQ of all tests, in which each shop has a queue of its own.
+static RABBITMQ: Mutex<Weak<RabbitMq>> = Mutex::const_new(Weak::new());
 /// How many databases were made.
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
@@ -50,6 +52,7 @@ pub(crate) struct Shop {
     pub(crate) payments: FakePayments,
     pub(crate) catalog: FakeCatalog,
     pub(crate) postgres: Arc<Postgres>,
+    _rabbitmq: Arc<RabbitMq>,
     at: SocketAddr,
     database: String,
     client: reqwest::Client,
@@ -86,19 +89,26 @@ impl Shop {
     pub(crate) async fn prepare(postgres: Arc<Postgres>) -> anyhow::Result<Self> {
         let database = format!("orders_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let url = postgres.create_database(&database).await?;
+        let rabbitmq = shared_rabbitmq().await?;
         let folder = tempfile::tempdir()?;
         let (at, catalog_at, payments_at) =
             (ports::free_address()?, ports::free_address()?, ports::free_address()?);
         let spec = Spec::new("orders", env!("CARGO_BIN_EXE_orders"), folder.path().join("orders.log"))
             .env("RUST_LOG", "info,orders=debug,chassis=debug,sqlx=debug")
             .env("DATABASE_URL", url.as_str())
+            // Time enough on a machine that runs several tests at once.
+            .env("CATALOG_TIMEOUT", "2s")
+            .env("DATABASE_ACQUIRE_TIMEOUT", "1s")
             .env("CATALOG_URL", format!("http://{catalog_at}"))
-            .env("PAYMENTS_URL", format!("http://{payments_at}"));
+            .env("PAYMENTS_URL", format!("http://{payments_at}"))
+            .env("AMQP_URL", rabbitmq.url().as_str())
+            .env("CHARGE_QUEUE", format!("charges.{database}"));
         Ok(Self {
             orders: Part::new(listening(spec, at)?),
             payments: FakePayments::absent(payments_at),
             catalog: FakeCatalog::absent(catalog_at),
             postgres,
+            _rabbitmq: rabbitmq,
             at,
             database,
             client: reqwest::Client::builder().no_proxy().timeout(SOON).build()?,
@@ -162,6 +172,18 @@ impl Shop {
         Answer::read(self.client.get(format!("http://{}/orders/{id}", self.at)).send().await?).await
     }
 
+    /// How often orders has tried to call a neighbour, by the policy of this name.
+    pub(crate) async fn attempts(&self, policy: &str) -> anyhow::Result<u64> {
+        let Ready::Http { address, .. } = &self.orders.spec().ready else {
+            anyhow::bail!("orders has no admin address");
+        };
+        let answer =
+            Answer::read(self.client.get(format!("http://{address}/resilience")).send().await?).await?;
+        let policies = answer.json["policies"].as_array().context("policies")?;
+        let mine = policies.iter().find(|known| known["name"] == policy).context("no such policy")?;
+        mine["calls"]["attempts"].as_u64().context("a number")
+    }
+
     /// Waits until the order called `id` is in `state`.
     pub(crate) async fn until(&self, id: &str, state: &str) -> anyhow::Result<Answer> {
         poll::until(state, SOON, || async {
@@ -202,6 +224,16 @@ fn listening(spec: Spec, at: SocketAddr) -> anyhow::Result<Spec> {
         .env("LISTEN", at.to_string())
         .env("ADMIN_LISTEN", admin.to_string())
         .ready(Ready::Http { address: admin, path: "/ready".into() }))
+}
+
+async fn shared_rabbitmq() -> anyhow::Result<Arc<RabbitMq>> {
+    let mut shared = RABBITMQ.lock().await;
+    if let Some(rabbitmq) = shared.upgrade() {
+        return Ok(rabbitmq);
+    }
+    let rabbitmq = Arc::new(RabbitMq::start(rabbitmq::Options::default()).await?);
+    *shared = Arc::downgrade(&rabbitmq);
+    Ok(rabbitmq)
 }
 
 async fn shared_postgres() -> anyhow::Result<Arc<Postgres>> {
