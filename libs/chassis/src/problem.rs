@@ -10,7 +10,7 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use resilience::{CallError, Classify, Outcome};
+use resilience::{CallError, Classify, Outcome, Refusal, Verdict};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -51,7 +51,7 @@ impl Problem {
 
     /// The caller's time was up before anything was done.
     pub fn expired() -> Self {
-        let detail = "the request's time was up before its work began";
+        let detail = "the request's time was up before anything was done";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED", detail).with_outcome(Outcome::NotExecuted)
     }
 
@@ -138,13 +138,22 @@ impl IntoResponse for Problem {
 }
 
 impl<E: Classify + std::error::Error + 'static> From<CallError<E>> for Problem {
-    /// A neighbour's failure as this service's own: 503 when surely nothing was done, 504 when
-    /// nobody knows, 500 when the neighbour refused what this service sent, which is a mistake here.
+    /// A neighbour's failure as this service's own: 503 when surely nothing was done, 504 when the time
+    /// was up or nobody knows, 500 when the neighbour refused what this service sent, which is a mistake here.
     /// The causes go to the log, and not to the client.
     fn from(error: CallError<E>) -> Self {
         let class = error.class();
-        tracing::warn!(outcome = %class.outcome, error = %chain(&error), "a neighbour gave no answer");
+        let outcome = class.outcome;
+        if let CallError::Refused { .. } = error {
+            // Why a breaker opened was told when it did; that it is open is not news for each request.
+            tracing::debug!(%outcome, error = %chain(&error), "a neighbour was not asked");
+        } else {
+            tracing::warn!(%outcome, error = %chain(&error), "a neighbour gave no answer");
+        }
+        let out_of_time = matches!(error, CallError::Refused { refusal: Refusal::NoTimeLeft, .. })
+            || class.verdict == Verdict::TimedOut;
         match class.outcome {
+            Outcome::NotExecuted if out_of_time => Self::expired(),
             Outcome::NotExecuted => {
                 let problem =
                     Self::unavailable("something this service needs is not answering; nothing was done");
@@ -169,4 +178,39 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use resilience::Class;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("it failed")]
+    struct Failure(Class);
+
+    impl Classify for Failure {
+        fn class(&self) -> Class {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_neighbours_failure_is_told_as_what_it_was() {
+        let failed = |class| CallError::Failed { neighbour: "peer", source: Failure(class) };
+        let refused = |refusal| CallError::<Failure>::Refused { neighbour: "peer", refusal };
+        let gone = Class::not_executed();
+        for (error, status, outcome) in [
+            (failed(gone), 503, Some(Outcome::NotExecuted)),
+            (failed(gone.with_verdict(Verdict::TimedOut)), 504, Some(Outcome::NotExecuted)),
+            (failed(Class::unknown()), 504, Some(Outcome::Unknown)),
+            (failed(Class::rejected()), 500, Some(Outcome::Unknown)),
+            (refused(Refusal::NoTimeLeft), 504, Some(Outcome::NotExecuted)),
+            (refused(Refusal::BulkheadFull), 503, Some(Outcome::NotExecuted)),
+        ] {
+            let problem = Problem::from(error);
+            assert_eq!((problem.status.as_u16(), problem.outcome), (status, outcome), "{problem:?}");
+        }
+    }
 }

@@ -23,8 +23,9 @@ const EXPORT_TIMEOUT: Duration = Duration::from_millis(500);
 const QUEUE: usize = 4096;
 /// How often waiting spans are sent.
 const EXPORT_EVERY: Duration = Duration::from_millis(200);
-/// Spans of the transport's own crates: they would be exported over the very transport they tell of.
-const QUIET: &str = "h2=off,hyper=off,hyper_util=off,tonic=off,tower=off,reqwest=off,opentelemetry=off,\
+/// Spans of the transport's own crates would be exported over the very transport they tell of. lapin calls it an
+/// error when the broker answers no to a question; what it means is told by whoever asked.
+const QUIET: &str = "h2=off,hyper=off,hyper_util=off,tonic=off,tower=off,reqwest=off,lapin=off,opentelemetry=off,\
                      opentelemetry_sdk=warn,opentelemetry_otlp=warn";
 
 /// What keeps logs and traces running; [`Telemetry::shutdown`] ends them.

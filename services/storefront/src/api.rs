@@ -12,12 +12,12 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use chassis::{Cx, Problem, body, http::Error, problem::chain};
+use chassis::{Cx, Problem, body};
 use proto::{
     catalog::Product,
     order::{Draft, OrderId, Owner},
 };
-use resilience::{Answer, CallError, Classify as _, Outcome, Quality, Refusal};
+use resilience::{Answer, Classify as _, Outcome, Quality};
 use serde::Serialize;
 
 use crate::{
@@ -97,7 +97,7 @@ async fn place_order(
     let said = shop.orders.place(&keep_own_answer(&cx), &owner, &key, &draft).await;
     let Said { placed, reply } = said.map_err(|error| {
         let unknown = error.class().outcome == Outcome::Unknown;
-        let problem = no_answer(error);
+        let problem = Problem::from(error);
         if unknown {
             // Known before any answer, so that the caller can ask what became of it.
             problem.with("id", OrderId::derive(&owner, &key))
@@ -127,21 +127,9 @@ async fn order(
 ) -> Result<Response, Problem> {
     let not_found = || Problem::not_found("there is no such order");
     let Path(id) = id.map_err(|_| not_found())?;
-    let order = shop.orders.get(&keep_own_answer(&cx), id).await.map_err(no_answer)?;
+    let order = shop.orders.get(&keep_own_answer(&cx), id).await.map_err(Problem::from)?;
     let order = order.ok_or_else(not_found)?;
     Ok((Degraded::of("payments", payment(order.state)), Json(order)).into_response())
-}
-
-/// Orders gave no answer: 503 when surely nothing was done, 504 when nobody knows or no time was
-/// left to ask.
-fn no_answer(error: Error) -> Problem {
-    match error {
-        CallError::Refused { refusal: Refusal::NoTimeLeft, .. } => {
-            tracing::info!(error = %chain(&error), "a request came with too little time");
-            Problem::expired()
-        }
-        error => Problem::from(error),
-    }
 }
 
 impl From<Quality> for QualityBody {
