@@ -91,6 +91,8 @@ pub(crate) struct Managed {
     pub(crate) public: SocketAddr,
     /// Where it tells how it is; `None` for servers that are not ours.
     pub(crate) admin: Option<SocketAddr>,
+    /// It is still to be started, and nobody waits for that: the shop sells without it.
+    pub(crate) boots_later: bool,
 }
 
 /// What holds a part, perhaps with more that has to live as long.
@@ -171,7 +173,7 @@ impl Wiring {
         let managed = |(service, place): (&Service, &(&str, SocketAddr, SocketAddr))| {
             let (_, public, admin) = *place;
             let spec = self.spec(service, public, admin, program.clone(), held)?;
-            Ok(Managed { body: Box::new(Part::new(spec)), public, admin: Some(admin) })
+            Ok(Managed { body: Box::new(Part::new(spec)), public, admin: Some(admin), boots_later: false })
         };
         SERVICES.iter().zip(&self.services).map(managed).collect()
     }
@@ -242,7 +244,10 @@ fn start_postgres<'a>(setup: &'a Setup<'a>) -> BoxFuture<'a, anyhow::Result<Star
         let public = postgres.address();
         say.line(format!("postgres is ready on {public}, with its databases"));
         let gives = Gives::Databases(postgres.server().clone());
-        Ok(Started { managed: Some(Managed { body: Box::new(postgres), public, admin: None }), gives })
+        Ok(Started {
+            managed: Some(Managed { body: Box::new(postgres), public, admin: None, boots_later: false }),
+            gives,
+        })
     }
     .boxed()
 }
@@ -260,12 +265,14 @@ fn start_rabbitmq<'a>(setup: &'a Setup<'a>) -> BoxFuture<'a, anyhow::Result<Star
             progress: Progress::to(move |line| say.line(line)),
             settings: Vec::new(),
         };
-        let rabbitmq = RabbitMq::start(options).await?;
+        let rabbitmq = RabbitMq::prepare(options).await?;
         setup.held.note_elsewhere(rabbitmq.folder())?;
         let public = rabbitmq.address();
-        say.line(format!("rabbitmq is ready on {public}"));
         let gives = Gives::Broker(rabbitmq.url().clone());
-        Ok(Started { managed: Some(Managed { body: Box::new(rabbitmq), public, admin: None }), gives })
+        Ok(Started {
+            managed: Some(Managed { body: Box::new(rabbitmq), public, admin: None, boots_later: true }),
+            gives,
+        })
     }
     .boxed()
 }

@@ -28,6 +28,18 @@ impl Shop {
         Self { servers, services, wiring, say }
     }
 
+    /// Starts the servers that the shop opens without, beside everything else.
+    pub(crate) async fn boot(&self) {
+        join_all(self.servers.iter().filter(|server| server.boots_later).map(|server| async move {
+            let name = server.part().name();
+            self.say.line(match server.part().start().await {
+                Ok(()) => format!("{name} is ready on {}", server.public),
+                Err(fault) => format!("{name} is not there, and what needs it waits: {fault:#}"),
+            });
+        }))
+        .await;
+    }
+
     /// Starts all services at once, and waits until each is ready.
     pub(crate) async fn open(&self) -> anyhow::Result<()> {
         let starts = self.services.iter().map(|managed| async move {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use futures_util::future::try_join_all;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::cli::Up;
@@ -64,8 +65,8 @@ async fn keep(home: Option<PathBuf>, options: Up) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let shop = match started {
-        Ok(shop) => Arc::new(shop),
+    let (shop, booting) = match started {
+        Ok(started) => started,
         Err(fault) => {
             let logs = held.logs();
             return Err(anyhow!("{fault:#}\nthe shop did not start; its logs stay in {}", logs.display()));
@@ -79,6 +80,7 @@ async fn keep(home: Option<PathBuf>, options: Up) -> anyhow::Result<ExitCode> {
         () = shop.watch() => {}
         () = signals.first(&door) => {}
     }
+    booting.abort();
     let ended = end(&shop, &mut signals, say).await;
     commands.abort();
     held.clear()?;
@@ -86,7 +88,7 @@ async fn keep(home: Option<PathBuf>, options: Up) -> anyhow::Result<ExitCode> {
 }
 
 /// Everything that takes time, in order: servers, then services.
-async fn start(held: &Held, options: &Up, say: Say) -> anyhow::Result<Shop> {
+async fn start(held: &Held, options: &Up, say: Say) -> anyhow::Result<(Arc<Shop>, JoinHandle<()>)> {
     say.line("starting the shop");
     let mut wiring = Wiring::new(options.port)?;
     let setup =
@@ -100,10 +102,14 @@ async fn start(held: &Held, options: &Up, say: Say) -> anyhow::Result<Shop> {
         wiring.take(started.gives);
     }
     let services = wiring.services(held)?;
-    let shop = Shop::new(servers, services, wiring, say);
+    let shop = Arc::new(Shop::new(servers, services, wiring, say));
+    let booting = tokio::spawn({
+        let shop = Arc::clone(&shop);
+        async move { shop.boot().await }
+    });
     shop.open().await?;
     shop.joined().await;
-    Ok(shop)
+    Ok((shop, booting))
 }
 
 async fn end(shop: &Shop, signals: &mut Signals, say: Say) -> ExitCode {

@@ -85,7 +85,12 @@ impl Shop {
         let part = Part::new(spec(home.path(), env));
         part.start().await.expect("the program");
         let storefront = opened(&part, home.path()).await;
-        Self { part, home, storefront }
+        let shop = Self { part, home, storefront };
+        // The shop opens before RabbitMQ has booted; a drill wants all of it there first.
+        poll::until_true("rabbitmq to be ready", UP_WITHIN, || shop.log().contains("rabbitmq is ready"))
+            .await
+            .unwrap_or_else(|fault| panic!("{fault:#}"));
+        shop
     }
 
     /// An address of the shop, such as `shop.url("/cart")`.

@@ -70,11 +70,22 @@ pub struct RabbitMq {
 impl RabbitMq {
     /// Makes a broker, starts it and waits until it takes connections.
     ///
-    /// Installs RabbitMQ first if it is missing, where that is possible (see [`install`]).
-    ///
     /// # Errors
     /// When it cannot be had or does not start, with the end of its log.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let rabbitmq = Self::prepare(options).await?;
+        rabbitmq.part.start().await?;
+        Ok(rabbitmq)
+    }
+
+    /// Makes a broker that is still to be started, by its [part](Self::part): its boot takes seconds, in which
+    /// those who can live without it have better things to do than to wait.
+    ///
+    /// Installs RabbitMQ first if it is missing, where that is possible (see [`install`]).
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub async fn prepare(options: Options) -> anyhow::Result<Self> {
         let (bin, epmd) = programs_of(&options.progress).await?;
         let account = Account::for_server(&["rabbitmq"])?;
         let folder = folder::make("rabbitmq", options.under.as_deref(), account.as_ref())?;
@@ -87,7 +98,6 @@ impl RabbitMq {
         let epmd = Part::new(place.epmd(epmd));
         epmd.start().await?;
         let part = Part::new(place.broker(bin.join(PROGRAMS[0]), log, address)?);
-        part.start().await?;
 
         let url = Url::parse(&format!("amqp://{USER}:{password}@{address}/%2f"))?;
         Ok(Self { part, epmd, url, address, folder })
