@@ -77,8 +77,8 @@ pub struct Settings {
     #[arg(long, env = "DATABASE_TIMEOUT", default_value = "1500ms", value_parser = crate::settings::duration)]
     pub database_timeout: Duration,
 
-    /// How long a unit of work waits for a connection. A server that does not answer costs each
-    /// request this much.
+    /// How long a unit of work waits for its place, and then for its connection. A server that does not
+    /// answer costs each request this much.
     #[arg(long, env = "DATABASE_ACQUIRE_TIMEOUT", default_value = "300ms", value_parser = crate::settings::duration)]
     pub database_acquire_timeout: Duration,
 
@@ -190,8 +190,8 @@ impl Database {
         migrations: &'static Migrator,
     ) -> Result<Self, Faults> {
         let limit = settings.database_timeout;
-        let timeouts =
-            Timeouts { connect: settings.database_acquire_timeout, ..Timeouts::attempt(limit + GRACE) };
+        let wait = settings.database_acquire_timeout;
+        let timeouts = Timeouts { connect: wait, attempt: limit + GRACE, place: wait };
         let policy = crate::policy("postgres", timeouts)
             .breaker(BREAKER)
             // As many places as connections: who is let in finds one, so that a wait for the pool

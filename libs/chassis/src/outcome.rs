@@ -23,6 +23,8 @@ const OUT_OF_TIME: Class = Class::unknown().with_verdict(Verdict::TimedOut);
 pub fn of_http(status: StatusCode, headers: &HeaderMap) -> Option<Class> {
     let class = match status {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => SHED,
+        // A breaker that opened for it would turn one call that was shed into a second of none.
+        StatusCode::SERVICE_UNAVAILABLE if headers.contains_key(wire::OVERLOADED) => SHED,
         StatusCode::GATEWAY_TIMEOUT => OUT_OF_TIME,
         StatusCode::NOT_IMPLEMENTED | StatusCode::HTTP_VERSION_NOT_SUPPORTED => Class::unknown().lasting(),
         status if status.is_server_error() => Class::unknown(),

@@ -19,6 +19,9 @@ use crate::wire;
 /// The media type of a problem.
 pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
+/// The code of [`Problem::overloaded`].
+const OVERLOADED: &str = "overloaded";
+
 /// One refusal or failure, as the client reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
@@ -64,6 +67,14 @@ impl Problem {
     /// Something here cannot do its work now, and nothing was done.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail).with_outcome(Outcome::NotExecuted)
+    }
+
+    /// The service is well, and has more to do than it can take. Nothing was done.
+    pub fn overloaded() -> Self {
+        let detail = "there is more to do at the moment than this service takes on; nothing was done";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail)
+            .with_outcome(Outcome::NotExecuted)
+            .with_retry_after(1)
     }
 
     /// There is no such thing.
@@ -130,6 +141,9 @@ impl IntoResponse for Problem {
         if let Some(outcome) = self.outcome {
             headers.insert(wire::OUTCOME, HeaderValue::from_static(outcome.as_str()));
         }
+        if self.code == OVERLOADED {
+            headers.insert(wire::OVERLOADED, HeaderValue::from_static("1"));
+        }
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -152,8 +166,10 @@ impl<E: Classify + std::error::Error + 'static> From<CallError<E>> for Problem {
         }
         let out_of_time = matches!(error, CallError::Refused { refusal: Refusal::NoTimeLeft, .. })
             || class.verdict == Verdict::TimedOut;
+        let overloaded = matches!(error, CallError::Refused { refusal: Refusal::BulkheadFull, .. });
         match class.outcome {
             Outcome::NotExecuted if out_of_time => Self::expired(),
+            Outcome::NotExecuted if overloaded => Self::overloaded(),
             Outcome::NotExecuted => {
                 let problem =
                     Self::unavailable("something this service needs is not answering; nothing was done");
@@ -201,16 +217,24 @@ mod tests {
         let failed = |class| CallError::Failed { neighbour: "peer", source: Failure(class) };
         let refused = |refusal| CallError::<Failure>::Refused { neighbour: "peer", refusal };
         let gone = Class::not_executed();
-        for (error, status, outcome) in [
-            (failed(gone), 503, Some(Outcome::NotExecuted)),
-            (failed(gone.with_verdict(Verdict::TimedOut)), 504, Some(Outcome::NotExecuted)),
-            (failed(Class::unknown()), 504, Some(Outcome::Unknown)),
-            (failed(Class::rejected()), 500, Some(Outcome::Unknown)),
-            (refused(Refusal::NoTimeLeft), 504, Some(Outcome::NotExecuted)),
-            (refused(Refusal::BulkheadFull), 503, Some(Outcome::NotExecuted)),
+        use Outcome::{NotExecuted, Unknown};
+        let refused_while_open = Refusal::BreakerOpen { retry_after: std::time::Duration::ZERO };
+        for (error, status, outcome, verdict) in [
+            (failed(gone), 503, NotExecuted, Verdict::Failure),
+            (failed(gone.with_verdict(Verdict::TimedOut)), 504, NotExecuted, Verdict::TimedOut),
+            (failed(Class::unknown()), 504, Unknown, Verdict::TimedOut),
+            (failed(Class::rejected()), 500, Unknown, Verdict::Failure),
+            (refused(Refusal::NoTimeLeft), 504, NotExecuted, Verdict::TimedOut),
+            (refused(refused_while_open), 503, NotExecuted, Verdict::Failure),
+            // Who is well and has too much to do is not ill for it.
+            (refused(Refusal::BulkheadFull), 503, NotExecuted, Verdict::Neutral),
         ] {
             let problem = Problem::from(error);
-            assert_eq!((problem.status.as_u16(), problem.outcome), (status, outcome), "{problem:?}");
+            assert_eq!((problem.status.as_u16(), problem.outcome), (status, Some(outcome)), "{problem:?}");
+            // And that is how the caller reads it.
+            let response = problem.into_response();
+            let read = crate::outcome::of_http(response.status(), response.headers()).expect("a failure");
+            assert_eq!((read.outcome, read.verdict), (outcome, verdict), "{response:?}");
         }
     }
 }

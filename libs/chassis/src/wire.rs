@@ -26,6 +26,10 @@ pub const OUTCOME: HeaderName = HeaderName::from_static(OUTCOME_NAME);
 /// The same name as gRPC metadata.
 pub(crate) const OUTCOME_NAME: &str = "x-outcome";
 
+/// Says with a 503 that the service is well and has more to do than it can take: its caller comes again, and
+/// does not hold it against it. gRPC has a status for that, RESOURCE_EXHAUSTED.
+pub const OVERLOADED: HeaderName = HeaderName::from_static("x-overloaded");
+
 /// Whether the request is a gRPC call.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))

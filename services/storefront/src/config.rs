@@ -30,6 +30,11 @@ pub struct Config {
     #[arg(long, env = "CATALOG_TIMEOUT", default_value = "800ms", value_parser = duration)]
     pub catalog_timeout: Duration,
 
+    /// How long the list of products is taken for live before catalog is asked again. A change of a price is
+    /// seen this much later; what is charged is agreed with orders in any case.
+    #[arg(long, env = "CATALOG_FRESH", default_value = "1s", value_parser = duration)]
+    pub catalog_fresh: Duration,
+
     /// Where the orders service answers: `http://host:port`.
     #[arg(long, env = "ORDERS_URL")]
     pub orders_url: Url,

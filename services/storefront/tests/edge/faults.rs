@@ -36,6 +36,24 @@ async fn a_killed_catalog_is_shown_from_memory_with_its_age() {
 }
 
 #[tokio::test]
+async fn a_list_that_is_fresh_is_not_asked_for_again() {
+    let shop = Shop::with(|catalog, orders| storefront::config::Config {
+        catalog_fresh: 60_000 * MS,
+        ..crate::shop::patient(catalog, orders)
+    })
+    .await;
+    let mut browser = shop.storefront.browser();
+    for path in ["/", "/", "/products/rope", "/"] {
+        let page = browser.get(path).await;
+        assert_eq!((page.status, page.degraded()), (StatusCode::OK, ""), "{path}");
+    }
+    assert_eq!(shop.catalog.seen("GET /products").len(), 1);
+    // One that is not on the list may be new.
+    assert_eq!(browser.get("/products/submarine").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(shop.catalog.seen("GET /products/submarine").len(), 1);
+}
+
+#[tokio::test]
 async fn a_catalog_that_was_never_reached_is_named_and_no_page_fails() {
     let orders = orders().await;
     let storefront = Storefront::start(&hasty(nobody().await, orders.address)).await;

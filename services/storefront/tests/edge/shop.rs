@@ -34,6 +34,8 @@ pub(crate) fn patient(catalog: SocketAddr, orders: SocketAddr) -> Config {
         edge_deadline: 3000 * MS,
         catalog_url: url(catalog),
         catalog_timeout: 800 * MS,
+        // Each page asks, so that each fault is seen on the next one.
+        catalog_fresh: Duration::ZERO,
         orders_url: url(orders),
         orders_timeout: 2700 * MS,
         cookie_secure: false,
