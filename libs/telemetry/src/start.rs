@@ -1,6 +1,6 @@
 //! Starting and ending it.
 
-use std::time::Duration;
+use std::{io::IsTerminal as _, time::Duration};
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig as _};
@@ -58,7 +58,10 @@ pub enum StartError {
 pub fn start(service: &'static str, settings: &Settings) -> Result<Telemetry, StartError> {
     let filter = EnvFilter::builder().parse(format!("{QUIET},{}", settings.filter))?;
     let lines = match settings.log_format {
-        LogFormat::Text => tracing_subscriber::fmt::layer().with_writer(std::io::stderr).boxed(),
+        LogFormat::Text => tracing_subscriber::fmt::layer()
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(std::io::stderr)
+            .boxed(),
         LogFormat::Json => tracing_subscriber::fmt::layer().json().with_writer(std::io::stderr).boxed(),
     };
     let traces = provider(service, settings.otlp_endpoint.as_deref())?;

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::problem::chain;
+use chassis::{database::DbError, problem::chain};
 use resilience::{CallContext, Deadline};
 use tokio::{sync::Semaphore, time::sleep};
 use tokio_util::sync::CancellationToken;
@@ -54,8 +54,9 @@ async fn drive_some(store: &Store, driver: &Driver, places: &Arc<Semaphore>, awa
     let taken = match store.take_over(&cx, most).await {
         Ok(taken) => taken,
         Err(error) => {
-            // Once for an outage, not once a second.
-            if !std::mem::replace(away, true) {
+            // Before the first meeting there is nothing to look for; after it, once for an outage, not once a second.
+            let met = !matches!(error.failure(), Some(DbError::NotMigrated));
+            if met && !std::mem::replace(away, true) {
                 tracing::warn!(error = chain(&error), "forgotten charges cannot be looked for");
             }
             return false;
