@@ -67,6 +67,29 @@ async fn answers(bytes: &'static [u8]) -> SocketAddr {
     address
 }
 
+/// Takes HTTP/2 connections, and breaks each as soon as a request has come.
+async fn breaks_on_request() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut preface = [0; 24];
+            if stream.read_exact(&mut preface).await.is_err() {
+                continue;
+            }
+            // A frame: three bytes of length, one of type (1 is HEADERS), five that do not matter here.
+            let mut head = [0; 9];
+            while stream.read_exact(&mut head).await.is_ok() && head[3] != 1 {
+                let mut frame = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+                if stream.read_exact(&mut frame).await.is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    address
+}
+
 /// Takes connections and never says anything.
 async fn silent() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -144,7 +167,7 @@ async fn a_connection_that_breaks_midway_may_have_done_it() {
         concluded(&over_http(answers(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await).await.0),
         expected
     );
-    assert_eq!(concluded(&over_grpc(answers(b"").await).await.0), expected);
+    assert_eq!(concluded(&over_grpc(breaks_on_request().await).await.0), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
