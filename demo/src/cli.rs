@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use url::Url;
 
 /// Watertight: a shop that keeps selling while its parts sink.
 ///
 /// Without a command it starts the shop: a private Postgres and RabbitMQ, the services, and this program as their keeper.
 #[derive(Debug, Parser)]
-#[command(name = "watertight", version, args_conflicts_with_subcommands = true)]
+#[command(name = "watertight", version)]
 pub(crate) struct Cli {
     /// The folder of the shop. A second shop needs a second folder. [default: watertight-UID in the temporary
     /// folder]
@@ -24,6 +26,29 @@ pub(crate) struct Cli {
     /// How to start, when no command is given.
     #[command(flatten)]
     pub(crate) up: Up,
+}
+
+impl Cli {
+    /// Reads a command line. What is said about the start before a command that starts nothing is refused, and not
+    /// silently of no effect.
+    ///
+    /// # Errors
+    /// As clap tells them.
+    pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut definitions = Self::command();
+        let matches = definitions.try_get_matches_from_mut(args)?;
+        let said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        if let Some(command) = matches.subcommand_name()
+            && let Some(id) = ["port", "postgres_url", "amqp_url"].into_iter().find(|id| said(id))
+        {
+            let what = format!(
+                "--{} says how to start, and comes after `up` or alone: not before `{command}`",
+                id.replace('_', "-")
+            );
+            return Err(definitions.error(ErrorKind::ArgumentConflict, what));
+        }
+        Self::from_arg_matches(&matches)
+    }
 }
 
 /// How to start the shop.
@@ -129,11 +154,23 @@ fn amqp_url(text: &str) -> Result<Url, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+
+    fn read(line: &str) -> Result<Cli, clap::Error> {
+        Cli::read(line.split(' ').map(OsString::from))
+    }
 
     #[test]
     fn the_definitions_hold_together() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_folder_may_stand_on_either_side_and_a_start_is_said_where_something_starts() {
+        for line in ["watertight --home x status", "watertight status --home x", "watertight up --port 0"] {
+            assert!(read(line).is_ok(), "{line}");
+        }
+        let refused = read("watertight --port 0 status").expect_err("status starts nothing");
+        assert!(refused.to_string().contains("--port"), "{refused}");
     }
 
     #[test]

@@ -27,10 +27,11 @@ mod up;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    let cli::Cli { home, command, up } = cli::Cli::parse();
+    let cli::Cli { home, command, up } = match cli::Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(fault) => fault.exit(),
+    };
     let done = match command.unwrap_or(cli::Command::Up(up)) {
         cli::Command::Up(options) => up::run(home, options),
         cli::Command::Service { name, args } => return service::run(&name, args),
