@@ -1,7 +1,7 @@
 //! The trace context on the wire: `traceparent` and `tracestate` in the headers of HTTP, and in the
 //! metadata of gRPC, which are the same type underneath.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
 use opentelemetry::{
     propagation::TextMapPropagator as _,
     trace::{TraceContextExt as _, TraceId},
@@ -35,20 +35,6 @@ pub fn traceparent() -> Option<String> {
     inject(&mut headers);
     let text = headers.get(TRACEPARENT)?.to_str().ok()?;
     Some(text.to_owned())
-}
-
-/// Links `span` to the span that a kept `traceparent` names: it follows from it, later, and is no
-/// part of it. Text that names none is ignored.
-pub fn link(span: &Span, traceparent: &str) {
-    let Ok(value) = HeaderValue::from_str(traceparent) else {
-        return;
-    };
-    let headers = HeaderMap::from_iter([(TRACEPARENT, value)]);
-    let cause = TraceContextPropagator::new().extract(&HeaderExtractor(&headers));
-    let cause = cause.span().span_context().clone();
-    if cause.is_valid() {
-        span.add_link(cause);
-    }
 }
 
 /// The trace that `span` belongs to, for the log; `None` outside any trace.
